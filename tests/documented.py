@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pieces of code of the documentation, for tests that run them."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the codec run with both of them: the one in Python, and the native one."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden corpus: what Apache Kafka 4.3.1 really said, frame by frame (tests/data/README.md)."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log folders of a real Kafka broker, what its own tool reads in them, and what it answered.
 
 What is in which: `tests/data/logs/README.md`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that a test can interrupt with Ctrl-C, however the test itself was started."""
 
 import signal

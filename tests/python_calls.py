@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many functions of Python something calls: what grows with that holds the loop."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Command lines in the files of deploy/, held against the program's own parser and settings."""
 
 from argparse import Namespace

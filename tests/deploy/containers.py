@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of images need: instructions of a Containerfile, an engine, a broker's process."""
 
 import os

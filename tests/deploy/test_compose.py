@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """deploy/compose.yaml: its commands, and whether its services find each other."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """deploy/Containerfile: held against the project, and built and run where there is an engine."""
 
 import json

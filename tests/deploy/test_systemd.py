@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """deploy/systemd: what systemd says of the units, and that the commands in them work."""
 
 import ctypes

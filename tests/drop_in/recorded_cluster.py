@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster of the recorded runs of Kafka's tools: topics, offsets, groups of all kinds.
 
 Any broker takes these requests. The clocks of a broker of ours stand still, so that no session ends

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of the tools of Apache Kafka 4.3.1, as they were recorded, and ours with the same arguments.
 
 What no two runs share is masked here, and nowhere else.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort-configs` prints what kafka-configs of Apache Kafka 4.3.1 prints for the same broker.
 
 tests/peers/test_drop_in.py runs both.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--delete-offsets` without the rights for it, and with an answer that is not whole."""
 
 import asyncio

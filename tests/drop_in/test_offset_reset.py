@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--reset-offsets` of several groups: one that fails neither hides nor hinders what is done for
 the others.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments as the parser of Kafka's tools reads them."""
 
 import pytest

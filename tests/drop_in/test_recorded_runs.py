@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tools of Apache Kafka 4.3.1 were recorded to print, ours print, but for what
 `recorded_runs.masked` leaves out.
 

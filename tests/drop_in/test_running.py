@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a tool runs: its streams, its cluster, the settings of its connection."""
 
 import shlex

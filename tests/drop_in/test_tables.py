@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as the Java tools lay them out."""
 
 import pytest

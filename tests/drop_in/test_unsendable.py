@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that no request can have: a line says so, and no traceback of Python."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group's log as tests write it, and what its history tells."""
 
 from typing import Any

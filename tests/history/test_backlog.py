@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A first commit of a single record behind a silence: what later commits show of a backlog."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generations of classic groups, and what differs between one and the next."""
 
 import pytest

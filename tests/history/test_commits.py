@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For how long nobody read a partition that was moved, and where that cannot be known."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of consumer groups, and what led to each epoch."""
 
 from tests.history import log as logs

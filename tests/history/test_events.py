@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of events, and what is made of each."""
 
 import msgspec

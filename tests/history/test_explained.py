@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The row of a rebalance: causes in their order, and everything in an order of its own."""
 
 from tests.history import log as logs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history is the same however its log is cut, and however its commits are folded."""
 
 from collections import Counter

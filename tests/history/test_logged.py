@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of a broker's log are proof where they are about one removal, and nothing where not."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that an outage of the coordinator has put out, or may have put out."""
 
 from copy import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who owned which partition, one after the other."""
 
 from tests.history import log as logs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a member is gone: what is proven, what is possible, what is likely."""
 
 from itertools import product

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What rows share."""
 
 from kohort.history.rows import TRIGGERS, Who, distinct, null_first, seconds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of topics, as far as they are known."""
 
 from kohort.history import Names

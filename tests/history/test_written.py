@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Causes that Kohort's own broker has written beside its records are proof."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept within a bound of bytes: who stays, who gives way, and what it counts."""
 
 from random import Random

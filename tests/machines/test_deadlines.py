@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keyed deadlines: set, moved, cancelled, met in order, and nothing left behind."""
 
 from random import Random

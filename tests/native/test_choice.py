@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which codec is used: KOHORT_CODEC says it, and one that is not here is refused in one line."""
 
 import os

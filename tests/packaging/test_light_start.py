@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `kohort --help` loads is this list: its time is a figure in benchmarks/startup.py.
 
 A module that is not here is loaded by the command that needs it, when it runs.

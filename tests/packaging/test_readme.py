@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What README and the guide of tests show is what happens: commands, their output, programs."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is uploaded: built from the tree, looked into, installed and used without the tree."""
 
 import os

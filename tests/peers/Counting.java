@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Streams application that counts the records of each key of `in`, and tells each count in `out`.
 //
 // Arguments: bootstrap, application id, state directory, processing guarantee. It prints its state

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A consumer that subscribes by a pattern and tells what it is assigned, one line for each change.
 //
 // Arguments: bootstrap, group, protocol (classic or consumer), who matches (client or broker), and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs Kafka's command line tools one after the other in one JVM, which starts once.
 //
 // A call comes on standard input: the class and its arguments, encoded as in a URL, with spaces

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our broker, or Apache Kafka, for tests that ask the same of both."""
 
 from collections.abc import Iterator, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Java client as a member of a group: VerifiableConsumer of Kafka's own jars, as a process.
 
 It tells what happens to it as one JSON object a line. A test waits for a fact (`until`), never for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's command line tools in one JVM: a run takes as long as its work, not a start of Java."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Apache Kafka to compare with: one KRaft node on loopback, run from the released jars.
 
 Maven brings the jars once, into the user's cache; the tree never holds them. A caller asks

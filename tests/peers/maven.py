@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jars by Maven: it brings what is missing into its own cache, and tells where everything is."""
 
 import os

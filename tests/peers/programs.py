@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java programs beside Kafka's tools: Connect workers, and a Streams application of our own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Apache Kafka with listeners of every security protocol, and users for every mechanism."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark's optional jars: its Kafka connector, and Delta. The wheel has neither, and no later Spark
 than 4.2.0 has both, so what needs them runs on that one.
 

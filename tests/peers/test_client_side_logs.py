@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a group whose members compute, in a real broker's hands and back in ours."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka Connect on our broker, and on the one that it was made for: the same test holds there.
 
 Two workers share connectors as a classic group of the protocol type `connect`, and keep what they

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort consume`, `produce` and `topics` against a real Apache Kafka, beside its own tools."""
 
 import json

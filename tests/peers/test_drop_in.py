@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's own tools and ours, side by side on one real broker: every run of the corpus once more,
 and a matrix of what may be combined.
 

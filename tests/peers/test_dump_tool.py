@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's dump tool reads every kind of folder that we write, without a complaint."""
 
 import pytest

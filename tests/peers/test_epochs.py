@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leader epochs: where each ended, in one log that a real broker wrote and both read."""
 
 import asyncio

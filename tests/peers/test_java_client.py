@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Java member helper proven against the broker that it was made for, under both protocols."""
 
 import pytest

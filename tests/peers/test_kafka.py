@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peer itself: a real broker starts, keeps its log over a stop and a crash, its tools run."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our folders in Kafka's hands: its dump tool reads them, a real broker serves groups from them."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our clients on every listener of a real Kafka: they get in, or are told at once why not."""
 
 import asyncio

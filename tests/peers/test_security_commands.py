@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands with TLS, SASL and rules against a real Apache Kafka, beside its own tools."""
 
 import asyncio

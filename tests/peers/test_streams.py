@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka Streams on our broker, and on the one that it was made for: the same tests hold there.
 
 Two instances share the work as a classic group of the protocol type `consumer`, whose assignor

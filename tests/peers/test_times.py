@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lag in seconds, last commits and idle groups of a real Apache Kafka."""
 
 import asyncio

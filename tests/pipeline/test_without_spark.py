@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What needs no Spark works where there is none, and says what to install where it cannot."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requirements of the proposals (docs/requirements.tsv), and the tests that quote their ids.
 
 A test holds a requirement when its docstring, or that of its module, has the id: so do the rules

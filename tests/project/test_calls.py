@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a request costs in calls, and a start in modules, is what benchmarks/calls.json says.
 
 A change that makes something dearer by more than 3 in 100 writes the new figure in the same commit,

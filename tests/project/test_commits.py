@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/commits.py` finds each broken rule, and nothing else."""
 
 import importlib.util

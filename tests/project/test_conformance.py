@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every requirement is held by a test, or says why not; the page says the same."""
 
 from tests.project.requirements import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each example runs as it stands, ends well, and leaves nothing behind."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of the project, as tests: who may import whom, what the core may not touch,
 how long is long.
 
@@ -354,7 +355,7 @@ def test_a_module_says_what_it_is(module):
 
 @rule()
 def test_a_module_is_not_too_long(module):
-    lines = MODULES[module].read_text(encoding="utf-8").count("\n")
+    lines = MODULES[module].read_text(encoding="utf-8").count("\n") - 1  # without the licence's
     assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: which second idea moved in?"
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A module is tested by the module of its own name: src/kohort/x/y.py by tests/x/test_y.py."""
 
 import ast

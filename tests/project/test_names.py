@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One word, one idea: in the broker a public class or alias has its name to itself."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outcomes are gone through once, not at each turn of a loop: their dicts are made at each look, so
 that a loop over all of them would take the square of their number.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A property test finds what it finds in every run: luck is for `make prove`."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What breaks users of the public names is in the changelog, and is found: docs/versions.md."""
 
 import subprocess

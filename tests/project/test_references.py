@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What docstrings and comments name in back quotes is there: modules, what they define, files.
 
 A name with dots begins with `kohort`, with a module, package or class of ours, or with an object

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fixture that many tests share may take its time, and one start that fails is not the end."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`docs/versions.md` names the versions that the project claims, pins and tests."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workflows of a public CI call what is there, for every Python that is claimed."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any sequence of joins, heartbeats, lost answers, silences, changed topics and crashes
 keeps what KIP-848 promises.
 """

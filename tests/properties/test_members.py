@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machines of members at a real shard: whatever is lost, late or repeated, whoever crashes or falls
 silent, no partition has two owners, and when it is over each has one.
 

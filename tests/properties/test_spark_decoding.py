@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fast readers of the pipeline say what the broker's own codec says, of any bytes at all."""
 
 from itertools import combinations, pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The certificate of a listener is replaced again and again while records flow over TLS.
 
 `KOHORT_RELOAD_SECONDS` says for how long each client runs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eight members of ours in one process, in a storm of `KOHORT_CHAOS_SECONDS` for each protocol."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Twenty clients that come and go in several groups of both protocols, while the broker restarts.
 
 `KOHORT_CHURN_SECONDS` says for how long.

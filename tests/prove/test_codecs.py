@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The native codec for long: against the one in Python, under sanitizers, and for what it keeps."""
 
 import gc

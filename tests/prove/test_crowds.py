@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of clients that say nothing, little by little, or never listen: others are served on.
 
 What it costs is printed: bytes of the broker, and how long a client at work has to wait.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decoders under spoiled bytes: a WireError or a value, and soon."""
 
 import os

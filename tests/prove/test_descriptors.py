@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A thousand descriptors are enough for five thousand partitions."""
 
 import pytest

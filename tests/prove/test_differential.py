@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many thousand requests, from new seeds each time, beside a real Apache Kafka."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make dist` builds what a package index gets, and tries each wheel alone."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Millions of spoiled frames, while groups that none of them names are served on.
 
 `KOHORT_FRAMES` is the number of frames, and `KOHORT_FRAMES_STATE` a file that says how far an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The property tests of the suite, from fresh seeds and with more examples than in `make test`.
 
 A counterexample fails this test, and its output shows it: keep it as an `@example`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that is full for a while, with real clients of both protocols at work: all go on by
 themselves, and nothing acknowledged is lost. Once with a kill while it is full.
 """

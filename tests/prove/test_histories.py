@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many histories of a broker on a disk that fails, other ones each time."""
 
 import os

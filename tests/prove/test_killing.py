@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the campaigns of kills excuse: a broker that is away, and not one that refuses."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many `kill -9` at random instants, while real clients produce, consume, commit, join and leave
 groups of both protocols, make and delete topics, and delete groups.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Big loads: many groups, many connections, many records."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """However much a request names, each of its steps is short: others come in between.
 
 What a step does is counted in calls of functions, Python's and C's, so a loaded machine gives the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state machines of the suite with many more examples, from new seeds each time."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline that is killed at random instants while it adds to tables.
 
 Whoever reads the tables after a kill finds those from before the run or those of an undisturbed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log of 300 MB, one of 3 million commits and many members, and one of ten thousand groups go
 through the whole pipeline with a driver of 1 GB.
 """

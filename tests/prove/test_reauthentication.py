@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions that end all the time while records flow: clients log in again, and nothing is noticed.
 
 `KOHORT_REAUTH_SECONDS` says for how long each client runs. aiokafka is not here: it does not know

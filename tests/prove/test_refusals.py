@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every step of the disk fails once, in every way, under every request that changes something."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many seeds of the simulator, other ones each time. KOHORT_SEEDS says how many, and with
 KOHORT_SIM_STATE a run goes on where the one before was stopped.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handshakes that come in single bytes or stop half-way: others are served on, and all of them end.
 
 `KOHORT_SLOW_HANDSHAKES` says how many there are. What they cost is printed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For an hour everything comes and goes at a broker with 5,000 partitions and 1,000 descriptors: at
 the end it needs as much, and is as quick, as after five minutes.
 

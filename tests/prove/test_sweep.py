@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No request, however large, takes the broker from the others: every API that is served, each in
 the ways in which its arrays can be filled.
 """

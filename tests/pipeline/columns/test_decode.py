@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of real brokers as typed rows."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of a group as events of its history, headers of our own broker included."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments of real brokers, and what is left over, damaged or of another time."""
 
 from itertools import groupby

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a cluster is called: told once, and kept."""
 
 import pytest

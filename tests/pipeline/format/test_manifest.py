@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which parts of a table become one."""
 
 from kohort.pipeline.format.manifest import FEW_ROWS, MOST_PARTS, Part, to_join

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histories resume where nothing has come but rows behind the known ones; else they begin anew."""
 
 import pytest

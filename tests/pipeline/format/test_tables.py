@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The directory of tables without Spark: one manifest, one writer, nothing left behind."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where nothing is new, nothing is done; wherever there is a doubt, everything."""
 
 import subprocess

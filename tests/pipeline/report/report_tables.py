@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gold tables of a day that never was: groups with lag, rebalances of every cause, a hostile name.
 
 Used to look at the report, without a pipeline that computes them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The script of the charts is put together once, and kept where what can be made anew is kept."""
 
 import pytest

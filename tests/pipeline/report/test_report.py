@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: one file that opens anywhere, whatever groups are called, and whose charts draw."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is read piece by piece tells the same as what is read at once. Needs no Spark."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For how long groups had a status: run by run it is what all runs together saw."""
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The past of lag as it gets thinner: cut anywhere and merged in any order, it is the same."""
 
 from collections import defaultdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of the past of lag: what they hold, how many there are, and what is left of a crash."""
 
 from datetime import timedelta

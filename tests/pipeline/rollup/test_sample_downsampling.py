@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of ends as they get thinner: cut anywhere and thinned in any order, they are the same."""
 
 from itertools import pairwise

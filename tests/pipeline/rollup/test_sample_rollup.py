@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of samples as they get old: few, small, and the same however runs have come."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the pipeline names a cluster: servers, and a file with the security of its clients."""
 
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands in a partition's folder and is no file: nothing may wait for it."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory of logs looks another way as soon as something in it has changed."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of the ends of topics, taken again and again beside the runs."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of log files that matter: those of Kafka, old and new, and those that only look so."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log files as they lie about: compressed, rotated, missing, huge."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An S3 of moto."""
 
 from tests.pipeline.stores.faulty import Faulty

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Azurite and fake-gcs-server behind servers that can be told to answer badly."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One store of each kind for all tests that need one; each test has a place of its own."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stores of clouds on loopback: Azurite for Azure, fake-gcs-server for Google's.
 
 npm and Go bring them once, into the user's cache. A caller asks `unavailable()` first and skips

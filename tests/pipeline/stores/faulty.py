@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A store on loopback that can be told to answer badly: turn requests away, lose answers."""
 
 import logging

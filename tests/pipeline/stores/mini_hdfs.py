@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real HDFS on loopback: Hadoop's own name node and data node, in one process of Java.
 
 Maven brings the jars once, into the user's cache. A caller asks `unavailable()` first and skips

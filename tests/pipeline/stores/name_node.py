@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real HDFS behind a server that can be told to answer badly, and leads to its data node too."""
 
 import tempfile

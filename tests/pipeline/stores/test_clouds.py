@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Google Cloud Storage and Azure say, and obstore does not: causes, one sentence, the time."""
 
 import errno

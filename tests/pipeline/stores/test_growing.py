@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file that is written piece by piece."""
 
 import pyarrow as pa

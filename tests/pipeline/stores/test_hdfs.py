@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A swap on HDFS counts once and as a whole: of many at once, after a crash or a lost answer at any
 request, and where an answer comes late.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names that writers give, and those that are somebody else's."""
 
 import pytest

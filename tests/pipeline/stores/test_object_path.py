@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of the files of a bucket, while another thread writes."""
 
 from kohort.pipeline.stores.object_path import ObjectPath, Root

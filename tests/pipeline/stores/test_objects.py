@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step decides between two writers, and what a store turns away is tried again."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people write, and where that is."""
 
 import pickle

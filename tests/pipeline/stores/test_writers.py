@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables in a store without Spark: who writes, who is told, what counts, and what is removed."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Play sequences by hand: `python -m tests.prove.differential --mode classic --seed 7`."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of records as producers make them, and as they should not: one function for each kind.
 
 Each is made when its step is sent, from the memory of one broker: producer ids differ between the

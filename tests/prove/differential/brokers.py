@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two brokers of a comparison: a real Apache Kafka and `kohort serve`, set up alike.
 
 Kafka gets one network thread and one request thread, so that requests of different connections are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats of well-behaved members, as often as it takes until their group has come to rest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many sequences on one pair of brokers after the other, and what came of them.
 
 A difference is believed when a second run of the same sequence shows it too, with long rests where

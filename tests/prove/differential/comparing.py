@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two answers to one request: made alike where they may differ, then compared field by field.
 
 Made alike are ids (by the label that each broker's memory has for them), addresses, texts of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When the group of a sequence has gone over to the other protocol, told from answers alone.
 
 Explanations about migrating groups ask it, so that they are about what a conversion has led to and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What sequences are drawn from: a source of chance, and the requests with their edge values.
 
 Each method of `Draw` is one request of one sender, right more often than wrong: a sequence of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups whose members come and go by both protocols, a client by one and then by the other.
 
 Who gets what goes by member ids, and most of those that a broker makes up are drawn by chance. Here

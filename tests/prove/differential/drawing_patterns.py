@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that subscribe by regular expressions, with topics that come and go.
 
 Kafka resolves an expression beside the heartbeat that brings it, and looks for new topics at the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that fall silent: their sessions, and the time they have for a rebalance, come to an end.
 
 A sequence is cut into stretches by pauses (`PAUSE`). A stretch takes less than `STRETCH_SECONDS`,

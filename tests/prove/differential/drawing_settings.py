@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of single groups, before they have members and while they have."""
 
 from __future__ import annotations

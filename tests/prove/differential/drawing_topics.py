@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests about topics, settings and records, with their edge values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactional producers, two of which share an id, and what readers and tools see of them.
 
 Records of a producer count up per partition and epoch, as far as it knows, so most of its batches

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modes about groups that go over to the other protocol, their settings, patterns and sessions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kafka that matches patterns as often as it is asked to.
 
 After it has resolved the patterns of a group it lets ten seconds pass before the next time. A

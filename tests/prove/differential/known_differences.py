@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Differences that are known, each with its reason and as narrow as can be.
 
 An explanation is about one field of one API under a condition. `goes_on` says that the state of

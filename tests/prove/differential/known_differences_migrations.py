@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known differences in groups that go over to the other protocol; see docs/migration.md."""
 
 from __future__ import annotations

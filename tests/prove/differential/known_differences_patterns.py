@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known differences in subscriptions by regular expressions; see docs/patterns.md."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known differences where a request that reads names something twice (docs/skipped.md): Kafka
 answers as often as it is named, Kohort once.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known differences in settings of groups."""
 
 from __future__ import annotations

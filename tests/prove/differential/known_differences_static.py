@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known differences about static members (KIP-345, docs/skipped.md): who holds an instance id is
 that member, with what it brings now.
 """

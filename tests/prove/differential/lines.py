@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections to one broker: each request is known by its number, answers come when they come."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modes: what a sequence is about. `sequence(mode, seed)` is always the same one.
 
 To add a mode: write a function

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an explanation looks at, and what one is."""
 
 from __future__ import annotations

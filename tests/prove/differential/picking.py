@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a sequence is put together: requests that are picked, some more often than others."""
 
 from __future__ import annotations

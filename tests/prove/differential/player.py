@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays one sequence on both brokers, step by step, and stops at the first difference.
 
 **When is a request parked?** No clock can tell, and a comparison that guesses is worthless on a

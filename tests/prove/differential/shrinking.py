@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shortest sequence that still shows a difference, as far as so many tries find."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences in which members have instance ids (KIP-345): their own, another's, or one that nobody
 has. Clients start again while the member before is still there, and leave for a while.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sequence as a value: steps, and the places in them that only a running broker can fill.
 
 A step names its sender, an API, a version and the fields of the request. What depends on earlier

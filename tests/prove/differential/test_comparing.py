@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pure parts: what is made alike, and that what differs is told."""
 
 import asyncio

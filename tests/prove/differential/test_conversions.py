@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What explanations ask of a sequence: when its group has gone over, who is to send heartbeats."""
 
 from __future__ import annotations

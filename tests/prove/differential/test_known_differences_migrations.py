@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of classic members in consumer groups is explained in the case that is meant."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is answered once is explained; what is left out, or told differently, is not."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of static members is explained where one has come before, and nowhere else."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences are always the same ones, can be sent in their versions, and reach every API."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few pinned seeds beside a real Apache Kafka. Those of modes with settings of their own, each of
 which starts Kafka once more, are played when things are proven; the others with every test run.
 """

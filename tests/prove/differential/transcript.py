@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sequence as a story: who asked what, and what each broker answered."""
 
 from __future__ import annotations

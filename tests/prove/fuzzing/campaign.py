@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many rounds on all cores. What is done is kept in a file, so that a run can be stopped at any
 time, and goes on where it was.
 """

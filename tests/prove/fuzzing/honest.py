@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups, commits and records that no foreign frame names, and what must be true of them."""
 
 from typing import Any

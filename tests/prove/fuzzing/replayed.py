@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a shard knows, and what a machine that has only read its log knows."""
 
 from kohort.coordinator.shard import Shard

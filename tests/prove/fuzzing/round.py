@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A round: a broker without sockets, hostile streams on many connections, and honest groups that
 are asked again and again. Seed and number of a round say all about it.
 """

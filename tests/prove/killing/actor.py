@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Somebody who works with a broker that dies again and again, and knows what it has promised."""
 
 import sys

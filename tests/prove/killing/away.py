@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which errors say that the broker is away, and not that it refuses: no connection, no answer in
 time, or a coordinator that is somewhere else or not loaded yet.
 """

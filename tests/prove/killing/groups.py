@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups that stock clients join under both protocols, commit for, leave, delete and make anew."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What everybody did lately, to be told when a test fails."""
 
 import time

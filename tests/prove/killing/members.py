@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members in processes of their own, which come and go."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics made, filled, deleted and made anew by stock clients."""
 
 from dataclasses import dataclass, field

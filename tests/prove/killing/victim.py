@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker's process that is killed at instants that nobody chose, and started again."""
 
 import os

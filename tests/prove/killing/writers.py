@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records and commits without a pause."""
 
 import time

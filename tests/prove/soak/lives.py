@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What comes and goes at a broker: topics, groups of both protocols, members, producers with and
 without transactions, connections that say nothing. Each life makes its own, uses it, and leaves
 nothing behind.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweep the APIs, or one of them, and print what holds others up.
 
 python -m tests.prove.sweep [--api NAME]... [--way TEXT]

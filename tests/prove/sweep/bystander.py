@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a group in a process of its own: it heartbeats all the time, and notes its waits."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The large requests of an API, made from the layout of its messages: a new API is swept by itself.
 
 An array in which something is named is filled as far as the broker allows the API. There are few

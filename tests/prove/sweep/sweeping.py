@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker with many topics and groups is asked everything at its largest, one API after the other,
 while a member beside it heartbeats: how long that one waits, and what the broker needs.
 """
