@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures that many tests share have a time limit of their own, and can be started anew.
 
 The limit of a test is too short for what starts a JVM on a loaded machine. And without a second try

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CSV that every reader takes apart as it was put together."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every character of a text of others is seen: in a line of the log, a table, and the report."""
 
 import logging

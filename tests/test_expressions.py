@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Regular expressions as RE2 reads them, in Kafka's words."""
 
 from pathlib import Path

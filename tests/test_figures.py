@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every figure of a table has a bound and a reason, and its text says both."""
 
 from datetime import UTC, datetime, timedelta

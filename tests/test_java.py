@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java's hashes and the order of its hash tables: values from a JDK."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that a package imports at their first use."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words that every floor knows."""
 
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a user names: read as far as a bound, whatever the path leads to."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The version that clients tell brokers is the one that is installed."""
 
 from importlib.metadata import version

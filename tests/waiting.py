@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a test waits for what should be there at once: long, since it goes on as soon as it is.
 
 A machine on which others work as well is ten times slower. A bound says only that something will

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker without sockets, on a clock that only moves when a test moves it, and on the disk that
 the test gives it.
 """

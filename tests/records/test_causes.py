@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Causes as headers of records, there and back."""
 
 from kohort.records.causes import (

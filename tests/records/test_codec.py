@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The record codec by itself: versions, the fast way of committed offsets, hostile bytes."""
 
 import contextlib

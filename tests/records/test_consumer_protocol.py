@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What classic consumers hand each other: every version, versions to come, and bytes that lie."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every record that brokers of Kafka 4.3.1 wrote or could read (tests/data/records.jsonl.gz).
 
 The lines are what upstream's own dump tool says of a record, and its bytes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What records of share and streams groups say: by the bytes that Kafka has written."""
 
 import pytest

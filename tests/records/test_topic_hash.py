@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's hash of topics, by values from a log that it wrote."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of transactions, against those that Apache Kafka wrote."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a log is taken over: what is asked in which order, and who is fenced."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When an owner has to write, and when to ask for the next epoch."""
 
 from kohort.remote.tenure import Duty, Expirations, Tenure

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One writer of one partition: its sequences, where its batches must stand, and how it ends."""
 
 import pytest

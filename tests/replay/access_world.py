@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker with the topics, groups and transactions of the recorded requests about rights, which
 are asked under many sets of rules.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that differ from upstream's, and why: a feature that is not there yet, or a decision.
 
 Patterns of frame names. COUNTS pins how many answers of each scenario differ, so that an entry that

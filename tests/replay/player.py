@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a captured scenario against a `World` and compares every answer, field by field.
 
 Ids that a broker makes (members, topics, producers, sessions) are known by two names, that of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """167 requests under 68 sets of rules: what Apache Kafka 4.3.1 has answered to each, and we do."""
 
 import pytest

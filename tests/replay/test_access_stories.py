@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens when rules change under members, fetches and transactions, as it went in Apache
 Kafka 4.3.1.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The captured scenarios, played against our broker with a clock of our own,
 compared field by field.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker without KIP-848, as a real one was recorded: new APIs say so, classic groups work."""
 
 from tests.golden import frames

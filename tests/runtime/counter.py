@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The smallest machine that a driver can drive: it adds up what it is told, by name."""
 
 from collections.abc import Container, Iterable, Iterator

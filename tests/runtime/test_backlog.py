@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients take turns with what a turn had no time for."""
 
 from hypothesis import given

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clocks of the machine, whatever a test has done to `time`."""
 
 import subprocess

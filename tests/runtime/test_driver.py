@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Step, append, sync, reply: with a machine that is no group coordinator."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of the classic protocol in a story: what they ask, and what waits for its answer."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client-side assignors in a story: what members offer, and what they compute.
 
 An assignor is written `x:1-3@2!7=data`: its name, the versions that it reads, the version of its

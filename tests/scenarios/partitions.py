@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions as transcripts write them: `a:0-3,7+b:1`, and a dash for nothing."""
 
 from collections.abc import Iterable, Mapping

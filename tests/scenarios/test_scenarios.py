@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every transcript says what really happens. `pytest --rewrite tests/scenarios` makes it so."""
 
 from pathlib import Path

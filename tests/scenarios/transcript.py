@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stories that a shard is told, and what it says to them: text in, text out.
 
 A transcript is a text file. A line that begins with # is prose. Anything else is a command; below

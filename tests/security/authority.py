@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The authority that signed the recorded tokens: its public keys, as a JSON Web Key Set."""
 
 import json

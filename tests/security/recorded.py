@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a real Kafka and real clients said before they trusted each other (tests/data/sasl)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a token is made of; and whatever somebody sends in its place is refused."""
 
 from base64 import urlsafe_b64encode

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sasl.jaas.config`, as people write it in properties of Java."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a listener's settings say of its certificates."""
 
 from typing import Any

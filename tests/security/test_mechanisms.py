@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which machine a client gets for its settings."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAUTHBEARER, as real clients and a real broker speak it (SEC-42, KIP-342)."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PLAIN, as real clients and a real broker speak it (SEC-40)."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`ssl.principal.mapping.rules`, as Apache Kafka 4.3.1 applies them."""
 
 import json

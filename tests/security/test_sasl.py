@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all mechanisms have in common: secrets stay where they are."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCRAM: exchanges of RFC 7677 and of a real broker, and servers that cheat (SEC-41, SEC-44b)."""
 
 from base64 import b64decode, b64encode

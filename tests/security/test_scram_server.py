@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server of SCRAM: it proves itself to our client, and tells nobody who exists (SEC-41)."""
 
 from base64 import b64decode, b64encode

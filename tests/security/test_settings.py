@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The value that says how a client proves who it is."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of an authority: which signatures count, and which claims (SEC-42)."""
 
 import json

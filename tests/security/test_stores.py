@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keystores and truststores: what is loaded, and what a user is told of one that cannot be."""
 
 import os

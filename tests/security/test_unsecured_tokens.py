@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens that nobody has signed, by the options of upstream's validator (SEC-42)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker with a low limit of open files and many partitions: everybody is served, throughout."""
 
 import resource

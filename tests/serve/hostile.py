@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests that no client should send: cut short, changed, well-formed nonsense, or mere noise."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small file system, which is soon full."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker's process as an operator has it, and a client that sends whatever a test wants."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A low limit of open files: partitions do not take what clients need, nor clients what logs do."""
 
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same as on a full disk, without one: a world whose disk fills up, empties and crashes."""
 
 from tests.serve.talk import frame

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that is full, or refuses: nothing acknowledged is lost, and the broker goes on by itself.
 
 The limit of a file's size (RLIMIT_FSIZE) stands for a full disk: every write beyond it fails, for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random and spoiled bytes on many connections, while another client is served."""
 
 import os

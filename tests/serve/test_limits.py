@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of connections and requests, and clients that are slow, silent, or do not read."""
 
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What clients make a broker write to its log is bounded, whatever they send."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metrics of a broker's process, with real groups, before and after a restart."""
 
 import re

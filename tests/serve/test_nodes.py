@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--nodes 3`: what clients see must be a cluster."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that hold the room of all requests and do not go on: the others are served."""
 
 import struct

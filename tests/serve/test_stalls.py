@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker that the system has stopped for a while, with everybody's heartbeats in its sockets."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting and ending `kohort serve`: what it says, what it refuses, and that it ends soon."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster to talk to in messages: requests go in and answers come out as classes, on a clock that
 a test moves.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker does in one piece, in calls of functions: no clock is asked, so a busy machine
 counts the same.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of a disk that refuses writes have in common."""
 
 from typing import Any

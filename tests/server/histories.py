@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random lives of a broker on a disk that fails: what was acknowledged is there, or is refused.
 
 One seed is one history: requests, slow syncs, single paths that refuse, stops, crashes at any step,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A package that is installed as far as Python can tell: a module, and entry points of its own."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kind of request that changes something, and what a broker changes by itself.
 
 An act sends and does not wait.

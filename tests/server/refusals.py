@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker on a disk of which one step fails, and whether it has told the truth then.
 
 `tried` plays a case of `mutations` with one step of the disk failing, lets clients go on, and kills

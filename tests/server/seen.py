@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that the clients of a broker can see of what `mutations` changes."""
 
 from typing import Any

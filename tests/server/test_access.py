@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that can be forbidden is: every API is asked for what a stranger may not do, beside
 what he may.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what under which rules: as Apache Kafka has answered, and as a naive reading says."""
 
 import sys

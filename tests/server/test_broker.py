@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort.Broker`: the life of a broker inside an event loop, which may be lived more than once."""
 
 import asyncio

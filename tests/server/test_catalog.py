@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that survive, names that are refused, and who leads what."""
 
 import json

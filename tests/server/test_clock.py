@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wall may jump; what is waited for takes as long as ever."""
 
 import pytest

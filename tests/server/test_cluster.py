@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of many fails: a log that does not open, and what everybody is told meanwhile."""
 
 import errno

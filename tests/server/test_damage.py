@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was synced is whole or out of service; the others are served; and everything is told."""
 
 import errno

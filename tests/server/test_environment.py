@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker takes from the machine under it may be somebody else's."""
 
 import asyncio

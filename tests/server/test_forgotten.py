@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever comes and goes leaves nothing in the memory of a broker: topics, producers, members and
 groups of both protocols, transactional ids. A part that remembers each by its name is found here.
 """

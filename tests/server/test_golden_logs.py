@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker started on folders that Apache Kafka wrote answers as Kafka did.
 
 What it has not learned yet is in WAITING, by the feature's name; an entry that is no longer needed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few hundred histories, the same ones each time; `tests/prove` has the many."""
 
 import pytest

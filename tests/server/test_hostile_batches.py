@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a client sends is bounded before it is looked at. A refusal costs what was sent: it unfolds
 no more than the bound, its answer is small, and the log is as it was.
 

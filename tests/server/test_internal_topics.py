@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topics of the coordinators."""
 
 from tests.server.desk import Desk

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client does not write the log: lines are bounded in length and in number."""
 
 import logging

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Byte streams that no client should send: answered, closed or silent, as a real broker does."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group, or a transaction, in each of its states gets another coordinator: nothing is lost.
 
 What a coordinator alone knows, as who waits and for how long yet, is lost as in Kafka: those who

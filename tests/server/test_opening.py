@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a data directory may hold that no broker has put there."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which partition has a group, and which node has the partition."""
 
 import sys

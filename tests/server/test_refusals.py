@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refused means unchanged, now and after a restart, for every API and every step that can fail.
 
 Here the first step of each kind fails; in `tests/prove` each of them does, in every way.

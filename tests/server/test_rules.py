@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that are made by requests, and what clients may do by them from then on."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who runs next, and for how long: with a stopwatch that each step moves."""
 
 from collections.abc import Callable

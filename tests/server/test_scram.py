@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a password is what RFC 7677 computes, and what cannot be one is refused."""
 
 from base64 import b64decode

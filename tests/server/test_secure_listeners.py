@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker has of TLS and SASL: nothing where all of its listeners are of plain text."""
 
 import asyncio

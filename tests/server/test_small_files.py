@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A flipped bit in one of the small files takes out the partition it is in, or stops the start with
 an error that names the file; everybody else is served.
 """

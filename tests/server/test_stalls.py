@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that stood still: what clients have sent meanwhile counts before their time is over."""
 
 from tests.coordinator.consumers import request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client may write with any producer id. Whichever it takes, no id is given out twice."""
 
 import pytest

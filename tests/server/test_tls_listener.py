@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A listener's certificate is replaced while it is open."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that cannot be made are told of in one line, however often they are asked for."""
 
 from tests.observer import RecordingObserver

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log without room: who might write is refused and nothing is changed, those who read are served,
 and all that waits goes on once there is room.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who waits to write until a log is read is overtaken by nobody whose order counts."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker with listeners of TLS, for tests with blocking sockets: it has a thread of its own."""
 
 import asyncio

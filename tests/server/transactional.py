@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transactional producer in a test of the server, and what readers see of its records."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests with answers that acknowledge them, for tests of what must be on the disk by then."""
 
 from kohort.wire import batch as batches

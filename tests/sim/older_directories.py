@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data directories that a version of Kohort has left, with the truth beside them.
 
 `python -m tests.sim.older_directories NAME` writes one of this version: a client fills topics,

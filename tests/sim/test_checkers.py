@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each checker sees what it is there for, in a history that no broker has made."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A world is the same with both codecs."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the checker of the disk knows of a file whose end was cut off and written anew, and which
 records came before a request.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time of the simulated world passes, whatever somebody in it does."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each API that changes something is looked for on the disk before its answer leaves."""
 
 import msgspec

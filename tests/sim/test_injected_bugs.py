@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each planted bug is found, by a seed that is known to find it.
 
 Where a change of the simulator has moved them:

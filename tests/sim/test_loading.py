@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A loading coordinator answers each classic heartbeat with success: that proves nothing."""
 
 from random import Random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
 
 import errno

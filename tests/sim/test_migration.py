@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checker of groups that change their protocol, in histories that no broker has made."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What arrives of a connection whose client hangs up, and in which order."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What another version of the broker has written is read, and goes on to be used."""
 
 import msgspec

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each checker of programs sees what it is there for, in a history that no client has made."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Applications in the simulated world: the process around our clients, and how it ends."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checker of rules judges histories that no broker has made, by SEC-60 to SEC-62 and SEC-67."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixed seeds, the same ones each time: a change of the broker is judged by all of them.
 
 K848-184.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that take a log on another cluster from each other: seeds in which nothing is wrong, and
 bugs that are found. Where a change of the model has moved a find:
 `python -m kohort.sim --takeovers --plant NAME --minutes 6 --seeds 1-400`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that a directory of tables says, fit for comparing one with another."""
 
 from kohort.pipeline.format.arrow_reader import Tables

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the pipeline in a session of another kind, in a process of its own; prints the rows it read.
 
 python elsewhere.py cluster MASTER LOG OUT

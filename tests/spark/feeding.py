@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A source of made-up rows, which can be cut, grown and made anew at will."""
 
 from datetime import UTC, datetime

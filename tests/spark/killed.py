@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run that kills its own process and all that it has started, for tests of crashes.
 
     python killed.py LOG OUT MEASURES POINT      dies when it comes to the point

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gold of a test's own."""
 
 from kohort.pipeline.format import catalog

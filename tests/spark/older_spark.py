@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is run on the oldest supported Spark, in a process of its own, with Delta and the Kafka
 connector in it. Prints what it has found as JSON; `test_older_spark.py` judges it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw and decoded rows for tests: made up, or of a real broker's logs."""
 
 import tempfile

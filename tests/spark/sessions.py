@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Spark session of the tests: start it, ask whether it lives, clear away what is dead."""
 
 import sys

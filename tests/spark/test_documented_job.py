@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The job of the documentation for places where a session is there already."""
 
 import shlex

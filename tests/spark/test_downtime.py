@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a history tells of a recorded day on a real Apache Kafka, held against what was done to its
 clients, and against the journals that they kept themselves.
 

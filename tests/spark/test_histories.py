@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happened to groups, as the tables tell it, held against what the scripts know."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs: each adds what is new, once, and computes gold where something has changed."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of real clients, held against who did it to them.
 
 `tests/data/crashes.tar.xz` is the group log of a Kohort broker, with clients of librdkafka in three

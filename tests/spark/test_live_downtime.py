@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Days played anew, by real clients on real brokers, and what a history tells of each held against
 what was done and what the clients saw.
 

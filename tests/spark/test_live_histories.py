@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scripts played anew, by real clients on real brokers; the tables held against them.
 
 All are played first, some at a time, since they mostly wait; gold is computed over all of them at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs over a live cluster, of now: the lag is that of the moment at which reading was planned.
 
 While a producer writes and a slow consumer commits, two runs follow each other without `as_of`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Membership over logs of every kind: as it is written down, and the same in whatever pieces."""
 
 import random

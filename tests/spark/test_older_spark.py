@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The oldest supported Spark, with Delta and the Kafka connector, which the newest one lacks."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batch, stream, and any split into micro-batches give the same tables."""
 
 from datetime import UTC, datetime

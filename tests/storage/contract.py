@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every log must do. A test module inherits `LogContract` and says how to make one."""
 
 from random import Random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log of three segments on a disk in memory, with three batches of three records in each."""
 
 from tests.storage.contract import batch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that begins later, as a broker has it done: noted first, then in memory, then the files."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's own dump tool reads every kind of batch that we write."""
 
 import re

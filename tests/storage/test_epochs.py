@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which leader epoch began where, held to the plain list of the records' epochs."""
 
 from hypothesis import given

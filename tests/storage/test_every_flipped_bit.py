@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an inspection finds: each flipped bit, each lost file, nothing in a whole log."""
 
 from tests.storage.contract import filled

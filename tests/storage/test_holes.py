@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which offsets are missing in a log, told by its headers alone."""
 
 from tests.storage.logs import END, FOLDER, damage, segment, three_segments

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damage is found where it is, by its offsets and bytes, and nothing is changed."""
 
 import pytest

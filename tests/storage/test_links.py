@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whoever may put a link into the data directory must not make a broker write elsewhere.
 
 And nobody but the owner reads the file with the credentials.

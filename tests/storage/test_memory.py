@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import pytest
 from tests.storage.contract import LogContract, batch, values
 from tests.storage.starts import begin_at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files in memory behave as those of a system do; tests/testing/test_disk.py holds both to it."""
 
 import errno

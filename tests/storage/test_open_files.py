@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of logs: at most a share is open, and nothing is lost with one that is closed."""
 
 import errno

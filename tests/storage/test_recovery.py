@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a log may lose when it is opened: a torn tail, and nothing that was promised."""
 
 import pytest

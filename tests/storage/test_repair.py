@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is damaged is given up and kept aside; everything else is served as before."""
 
 from random import Random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is left after a repair: everything but the damage, and a copy of what there was."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments of a log: rolled, read, cut, told by their files; and a disk that refuses or crashes."""
 
 import errno

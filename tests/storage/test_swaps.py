@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A finished cleaning that cannot be one: it does not take the place of good segments."""
 
 import pytest

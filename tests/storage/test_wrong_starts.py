@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A noted start that stands behind the end of its log: damage, or all that a crash has left."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory of tables without a pipeline: rows that a test has written, published at once."""
 
 import pyarrow as pa

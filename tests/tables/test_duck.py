@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL over the tables: the same rows as Arrow gives, and nothing but reading."""
 
 from datetime import UTC, datetime

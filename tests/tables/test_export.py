@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables as files: whole ones of one moment, or none."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables in Iceberg: what Arrow has, by one commit each, and nothing of a table that fails."""
 
 from datetime import UTC, datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a check finds in tables: values against thresholds, and what is not known."""
 
 from datetime import UTC, datetime, timedelta

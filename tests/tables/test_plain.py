@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of tables as text."""
 
 import json

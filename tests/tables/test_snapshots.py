@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables as Arrow, without Spark: what a program asks for, and what it is told instead."""
 
 import shutil

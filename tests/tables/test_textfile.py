@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The file for Prometheus: whole at any moment, and never better than what is known."""
 
 from datetime import UTC, datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of a check: where thresholds come from, and what is no rule."""
 
 from pathlib import Path

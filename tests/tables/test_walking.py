@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several clusters asked as one: one of them that is damaged is named, and the others answer."""
 
 import shutil

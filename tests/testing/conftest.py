@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Alarms that strike in the middle of what a test does."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of groups, request by request."""
 
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test may do to the process in which a broker runs. Nothing here imports Kohort."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of each make that write one record to a topic, or raise `Refused`."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong arguments are told of in one line, by everything of the kit that takes some."""
 
 import re

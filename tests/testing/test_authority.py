@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The throw-away authority of a broker under test."""
 
 import os

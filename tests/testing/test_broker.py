@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort.testing.Broker`: what a test may rely on."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker under test inside its own loop."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process of a broker under test."""
 
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What clients are given to connect by. `test_security.py` has them connect."""
 
 import asyncio

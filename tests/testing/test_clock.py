@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock of a broker under test, and what happens when it is moved."""
 
 import select

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test asks by the protocol, of any broker; `Broker` and `groups` show most of it."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which requests a fault is about. What clients see of each fault is in test_faults.py."""
 
 from functools import partial

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that the test forks keeps nothing of what the broker owns."""
 
 import multiprocessing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock and the nodes of a broker, as a test holds them."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the records of a group say about it."""
 
 from dataclasses import replace

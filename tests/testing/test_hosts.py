@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a broker under test lives. What both kinds do alike is in test_broker.py."""
 
 import os

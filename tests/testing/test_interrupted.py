@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The handler of a signal may raise at any line of `start` and `close`: a `close` behind it ends
 everything that had begun.
 """

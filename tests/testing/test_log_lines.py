@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines of a broker under test, whatever the test has made of logging."""
 
 import logging

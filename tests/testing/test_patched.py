@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs inside somebody's test is not at the mercy of that test: whatever it patches, in every
 order, the broker goes on as ever, and takes none of the numbers and calls that the test counts.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole messages to and from the process of a broker."""
 
 import _socket

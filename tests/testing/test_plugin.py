@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugin for pytest, in a pytest of its own."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker under test with TLS and SASL: one line, and any client logs in."""
 
 import os

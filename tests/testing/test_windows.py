@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What there is only on POSIX is not needed by a broker in memory."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine of transactions on a log in memory, with a clock and a marker sender that a test
 empties.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a transaction in every state, and after a crash in every state."""
 
 import pytest

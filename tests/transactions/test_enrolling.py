@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions come into a transaction, in every state."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactional ids that nobody uses are forgotten, and others are not."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InitProducerId with a transactional id, in every state and with every epoch."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producers that lie: foreign ids, epochs that are past or never were, ends of what is not theirs,
 and markers that are told of late, twice or for another decision.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine as its driver sees it."""
 
 import pytest

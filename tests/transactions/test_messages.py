@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes between the machine and those who write markers."""
 
 from kohort.errors import ApiError, ErrorCode

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where transactions stand, as the tools see it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the machine knows beside its log."""
 
 from tests.transactions.desk import P0, Desk

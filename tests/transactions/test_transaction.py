@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transactional id to its record and back."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that a type checker has nothing against. It is checked, and not run."""
 
 import asyncio

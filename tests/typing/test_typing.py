@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a type checker tells of programs that use the clients."""
 
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mistakes that a type checker finds, each in its line. The program is checked, and not run."""
 
 from kohort import AdminClient, Consumer, ConsumerRecord, Producer, SyncAdminClient

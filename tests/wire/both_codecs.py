@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The native codec against the one in Python: whatever comes, they say the same.
 
 Messages are drawn from their classes, and are then bent: values of wrong types, numbers and texts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's layouts as facts: names, types, versions,
 nullability, tags, defaults (tests/data/README.md).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hypothesis strategies made from the message definitions themselves."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Round trips of every message in every version, and what hostile bytes may not do."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns are the elements of an array to everybody, and their bytes are those of the elements."""
 
 from array import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import gzip
 import zlib
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our definitions are for humans; this holds them against upstream's own, field by field."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stream becomes the same frames however it is cut."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every captured frame of a served API: it decodes to the fields given and encodes
 to the same bytes.
 """

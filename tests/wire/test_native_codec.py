@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The native codec says what the codec in Python says, of whatever it is given, and says nearly all
 of it itself.
 """

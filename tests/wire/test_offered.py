@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`api.versions.max`: an older broker, and what is no API or no version of one."""
 
 from pathlib import Path

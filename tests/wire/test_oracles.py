@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two codecs that others wrote, kio and kafka-python, read ours and write the same bytes."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is ours on the wire and in the log: other peers skip it, and the bytes stay as they are."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions of the codec in Python: each keeps the source that it was made of."""
 
 import linecache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions that several tests ask of a broker."""
 
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets committed and deleted by requests, as several tests ask for it."""
 
 from kohort.wire.messages.offset_commit import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request of each API that reads by names, which may name a thing again and again; and a broker
 that has all of it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules: what can be made, what a filter finds, that they are kept, and that they count."""
 
 import pytest

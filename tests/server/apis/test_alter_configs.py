@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IncrementalAlterConfigs: what changes, and in which order it is checked."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterReplicaLogDirs, where a node has one data directory."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ApiVersions: what is offered, and to whom."""
 
 import pytest

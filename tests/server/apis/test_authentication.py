@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is about SASL and delegation tokens, on a listener of plain text: the answers are those that
 Apache Kafka 4.3.1 has given, and the connection goes on.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of brokers that change while they run (KIP-226): what is taken, and what follows."""
 
 import pytest

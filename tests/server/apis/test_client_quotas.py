@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas: none to describe and none to set. Codes and texts are those of Apache Kafka 4.3.1, which
 takes what is refused here with POLICY_VIOLATION.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignments that members compute, through the door of a broker."""
 
 from tests.coordinator.assigning import offer, part, share

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreatePartitions: a topic grows."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreateTopics: what is made, and what is refused."""
 
 import pytest

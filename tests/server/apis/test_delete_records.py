@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteRecords: a partition begins later."""
 
 import pytest

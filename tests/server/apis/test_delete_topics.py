@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteTopics: a topic goes with its records, or says why not."""
 
 import pytest

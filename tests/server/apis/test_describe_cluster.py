@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeCluster: the nodes that there are."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeConfigs: every value, and where it comes from."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeProducers: who has written where, and whose transaction is open."""
 
 import pytest

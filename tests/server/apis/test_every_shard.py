@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A listing in which every shard has its part says when it is not whole."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch: what is read, how much of it, and who waits for how long."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FindCoordinator: which node to ask about a group."""
 
 import pytest

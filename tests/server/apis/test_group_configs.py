@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of groups on the wire: every node is asked, and the shard of the group answers."""
 
 from tests.server.apis.asking import describe

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests about groups on their way to the shards and back."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetForLeaderEpoch: where an epoch ended."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListConfigResources: what may have settings."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListOffsets: by time, and at special points."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata: who is there, which topics there are, and who leads what."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that do not exist are the broker's to refuse; offsets of the others are the shard's."""
 
 from tests.server.apis.offsets import commit, delete

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetDelete: topics that do not exist are the broker's to refuse."""
 
 from tests.server.apis.offsets import commit, delete

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch in every version, and of groups of several nodes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produce: what is written, when it is acknowledged, and what is refused."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InitProducerId: a producer that may repeat itself."""
 
 import pytest

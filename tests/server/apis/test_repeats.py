@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is named again and again in one request is answered once: a few kilobytes would otherwise
 have an answer of any size.
 """

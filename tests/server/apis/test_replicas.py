@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leaders and replicas, in a cluster that keeps one copy."""
 
 import pytest

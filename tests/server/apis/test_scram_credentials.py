@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials of users: given, described and taken away (KIP-554)."""
 
 import pytest

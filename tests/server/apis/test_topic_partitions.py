@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeTopicPartitions: page by page, and where a page may begin."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions on the wire: written, seen, ended, timed out, and carried over a crash."""
 
 from contextlib import suppress

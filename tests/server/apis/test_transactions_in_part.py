@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One part of a transaction fails, and the others do not: nothing is told wrong, and it ends."""
 
 from contextlib import suppress

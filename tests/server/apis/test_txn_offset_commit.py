@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TxnOffsetCommit on the wire: who may, and under which code it is refused."""
 
 import pytest

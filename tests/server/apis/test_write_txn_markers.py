@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WriteTxnMarkers: a tool ends what nobody else does."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work beside the loop: a part at a time, and its outcome whatever happens."""
 
 from collections.abc import Iterator

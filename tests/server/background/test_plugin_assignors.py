@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignors by entry point: found by name, and a broker that lacks one does not start."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Foreign code on threads: it ends, or it is given up, and the loop goes on either way."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done beside the loop comes back in any case, and not after the life it was begun in."""
 
 import asyncio

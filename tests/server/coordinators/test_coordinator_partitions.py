@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topic in MACHINE_FACTORIES gets a driver for each of its partitions; other topics are logs and
 no more.
 """

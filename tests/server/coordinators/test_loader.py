@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards are loaded one after the other, in slices."""
 
 from kohort.server.coordinators.loader import Loader

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Markers on their way: to logs, to machines of groups, and back to who has asked for them."""
 
 import errno

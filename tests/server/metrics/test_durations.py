@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of durations: percentiles of the last ones, and the longest of late."""
 
 from kohort.server.metrics.durations import SAMPLES_MAX, WINDOW_NS, Durations, Turns

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The endpoint: what a scraper gets, and what a bad one cannot do."""
 
 import asyncio

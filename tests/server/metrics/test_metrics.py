@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker's metrics say, under upstream's names."""
 
 import pytest

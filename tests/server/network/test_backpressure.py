@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who reads on, and who gives way, when the room for requests is used up. Time is virtual."""
 
 from random import Random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many connections there may be."""
 
 import socket

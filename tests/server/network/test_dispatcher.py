@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a request must be before anybody looks at what it asks for; and that others are served."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Remembered heartbeats answer what the normal path would, and notice every change."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer of many megabytes on a listener of TLS is encrypted in parts, in the turn of others."""
 
 import random

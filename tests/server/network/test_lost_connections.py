@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What had arrived of connections that are lost."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ports of all listeners of all nodes."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What waits on its way in is bounded, for each client and for all of them together."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of a request is refused before anybody handles it: too many elements, texts too long."""
 
 import pytest

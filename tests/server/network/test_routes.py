@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where requests go, and how they are handled."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that hold what others need: room for requests, or room for answers."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS of one connection in memory: steps, bounds, and what bytes cost."""
 
 import ssl

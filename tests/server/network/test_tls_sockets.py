@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listeners of TLS, by real sockets: what was recorded of Apache Kafka 4.3.1, and clients that do
 harm.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is looked at before a batch is written: codes are what Apache Kafka 4.3.1 has answered, but
 87 and 76 where it fails with -1.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers leave when what they tell of is durable, whoever else writes meanwhile."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retention and cleaning, on real folders."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reads a log in slices sees each batch once, also those that are written meanwhile."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who needs to know the transactions of a long log waits until it is read; nobody else does."""
 
 import errno

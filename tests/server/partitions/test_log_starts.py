@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs begin later: DeleteRecords and retention, and the disk that both wait for."""
 
 import errno

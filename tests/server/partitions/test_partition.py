@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A partition: what it takes from producers, what it shows to consumers."""
 
 from dataclasses import replace

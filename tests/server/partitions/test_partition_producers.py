@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The producers of a partition, read from its log in slices or at once."""
 
 import pytest

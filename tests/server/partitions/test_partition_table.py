@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that come and go while the disk refuses one folder of many."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a partition knows of transactions, against a log that Apache Kafka wrote and by hand."""
 
 import pytest

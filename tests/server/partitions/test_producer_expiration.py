@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many producers a broker remembers, and for how long."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotent producers: sequences, epochs and duplicates (KIP-98)."""
 
 import pytest

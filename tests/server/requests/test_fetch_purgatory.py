@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parked fetches: woken by enough, or by time, and once."""
 
 import weakref

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Incremental fetch sessions (KIP-227)."""
 
 from itertools import count

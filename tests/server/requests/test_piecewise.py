@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer that is encoded while it is made."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer reaches the one that asked; what goes wrong on the way is that one's alone."""
 
 import gc

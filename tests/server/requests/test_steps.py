@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request that is answered in steps."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client that says what it is given to say, byte by byte, to a listener with SASL."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a connection may say before its client is known, beside what was recorded: attacks, and what
 the log and the counters tell (SEC-30 to SEC-48).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of an authority on a server of HTTP, which may be no such server."""
 
 from collections.abc import Iterator

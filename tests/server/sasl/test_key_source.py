@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of an authority, from a file and from a server, read again when they change."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which listeners have SASL, by the settings of a broker (SEC-2)."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Java, librdkafka, kafka-python and aiokafka sent to log in, sent to us (SEC-44a)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every recorded conversation with a real broker, said again (SEC-30 to SEC-48)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the settings of a listener say of its clients, and what is refused at the start (SEC-2)."""
 
 import pytest

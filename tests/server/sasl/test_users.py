@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The users of SCRAM, and what those that are not there are asked for (SEC-41)."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two brokers of a story, and what may happen to them: a pause, and a death with a return."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a history says, held against what was done and what the clients saw: a sentence for each
 thing that is wrong.
 

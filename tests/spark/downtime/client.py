@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One client of a group in a process of its own: python client.py SETTINGS, a JSON object.
 
 It reads, commits what it has read every `commit_s`, and keeps a journal: a line of JSON for each

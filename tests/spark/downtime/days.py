@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens in a story, drawn from a seed. All groups live the same day at the same time.
 
 Each client is done one thing to, and is followed by a new one of another name: so a name tells what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a day on a broker, and notes what was done to whom and when. Nothing here looks into the
 log, and nobody waits for what the broker says.
 """

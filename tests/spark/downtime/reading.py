@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For how long a history says that nobody read a partition, held against the clients' own polls.
 
 The measure is the rhythm of a client: it commits what it has polled within an interval of its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record stories: python -m tests.spark.downtime.record SEED... --on kafka|kohort --out DIR.
 
 Each is played on a broker of its own. The folders of the group log, what the coordinator wrote into

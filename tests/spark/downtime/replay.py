@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recorded story: what was done, what the clients saw, and what a history makes of the log."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work beside one's own: all of it is over when the block is, whatever becomes of either."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Archives of classes: made once, used while they are right, and never in the way."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipeline in other sessions: on a cluster, by Spark Connect, on the Java that pip brings."""
 
 import json

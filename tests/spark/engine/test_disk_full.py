@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A full disk: which one it may be, and that the tables are whole."""
 
 import errno

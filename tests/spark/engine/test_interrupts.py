@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C while a micro-batch is computed: one line, no traces, and no process that is left."""
 
 import os

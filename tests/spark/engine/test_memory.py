@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A JVM without memory ends, and its run with it: a thread of Spark's that has died for want of it
 leaves those who wait for its answer waiting for ever. A JVM that is killed ends its run as well.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding Spark and Java, saying in a sentence what is missing, and how a session ends."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stories as tables, computed once for all tests that read them."""
 
 from datetime import UTC, datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Made-up rows for tests of what groups commit: a record, an offset or a sample in a few words."""
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lives of groups, lived by the coordinator itself under the clock of a test: every record at a
 time that the script knows.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who owned which partition, as the coordinator's own records tell it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets against what real brokers answered, and against our broker's own replay."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which groups may go, worked out by hand."""
 
 from datetime import timedelta

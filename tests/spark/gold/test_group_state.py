@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The groups of real logs, as ListGroups and the describe calls of their broker show them."""
 
 import random

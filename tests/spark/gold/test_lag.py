@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lag in records and seconds: rows worked out by hand, and random histories against the truth."""
 
 import bisect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that are made when somebody asks for them, and then once."""
 
 import pytest

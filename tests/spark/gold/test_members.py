@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who was in which group, as the coordinator's own records tell it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of commits tells what held and what came last, from a moment on that it names."""
 
 import random

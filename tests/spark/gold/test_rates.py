@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rates as they get coarser: cut anywhere, they are the same, and no commit of them is lost."""
 
 import random

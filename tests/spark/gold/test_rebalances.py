@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What rebalances were about and what they cost, held against the script that caused them."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verdicts of both sets of rules, each on a story in which they agree or must not."""
 
 import pytest

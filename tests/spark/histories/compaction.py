@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Legally compacted variants of a log, row by row, as cleaners leave them at any moment.
 
 Below a point, which no open transaction lies before, each key keeps its newest record; what was

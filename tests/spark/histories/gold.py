@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All measures over the rows of histories, once, as plain rows."""
 
 from datetime import datetime, timedelta

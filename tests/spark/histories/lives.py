@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs of every kind side by side, and what the tables of membership say about them.
 
     python -m tests.spark.histories.lives      says what differs, and writes it down anew

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One member of a group in a process of its own: python member.py SETTINGS, a JSON object.
 
 It joins at once and then does what it is told on its standard input, a JSON object a line: `commit`

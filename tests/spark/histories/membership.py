@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State of groups, members, assignments and rebalances, held against the truth.
 
 A check takes the truth and the tables' rows of its groups, and tells what is wrong, a sentence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a script on a broker and notes the truth: what was done when, and what the brokers' admin
 API said after it. Nothing here looks into the log.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record histories: python -m tests.spark.histories.record NAME... --on kafka|kohort --out DIR.
 
 Each is played on a broker of its own; the log folders and the truth become one small archive,

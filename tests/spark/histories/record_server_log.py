@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record what Kafka's own log file says beside a history: NAME... --out DIR.
 
 Each script is played on a real Kafka in a zone with quarters of an hour. The archive is as those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded histories as rows: all of them side by side in one log, so that Spark runs once.
 
 Each gets partitions of its own, and its time is moved so that all of them end at `AS_OF`: what is

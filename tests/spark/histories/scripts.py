@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scripts: small lives of groups, each with the things that go wrong in them."""
 
 from tests.spark.histories.steps import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a script may say. Names of groups and topics are local; the player makes them unique."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a script knows of its history: who was there when, what was done to which group and when,
 what the brokers said. Times are in milliseconds, as intervals in which a thing has happened.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small history of a group log, by a real client."""
 
 import confluent_kafka as ck

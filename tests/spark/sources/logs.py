@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that a test writes, cleans, rolls and cuts while somebody reads it."""
 
 import os

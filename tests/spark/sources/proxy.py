@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Something between clients and a broker that has the faults of a network."""
 
 import asyncio

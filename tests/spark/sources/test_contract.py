@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One contract for all sources: the same log gives the same rows, whole, in parts and as a stream.
 
 Spark is slow to start anything, so each test asks it for much at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where partitions end: read from their folders, and asked from a broker."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort.log` and `kohort.topic` as a user of Spark has them: options, columns, errors."""
 
 from functools import reduce

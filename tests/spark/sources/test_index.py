@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's index files: where they are there, and as far as they are right, nothing is walked."""
 
 from struct import pack

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that is not as one would like it: torn, damaged, cleaned, rolled and cut meanwhile."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Apache Kafka as a source: a log that its cleaner has thinned, and forbidden topics."""
 
 import time

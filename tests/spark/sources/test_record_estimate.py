@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a compacted log of a live cluster is cut into tasks."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of a live cluster as a DataFrame, many of them at once."""
 
 import asyncio

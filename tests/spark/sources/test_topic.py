@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A live cluster, read by our own Fetch: what changes meanwhile, and what is missing."""
 
 import asyncio

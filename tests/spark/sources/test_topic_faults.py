@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A live cluster that fails while it is read: the rows all the same, or one sentence in time."""
 
 import pickle

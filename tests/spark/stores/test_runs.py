@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs into a store: the tables are those of a directory, also after a crash at any point."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of tests look at few rows: to compile one takes longer than to run it.
 
 The same runs on compiled plans are what tests/cli, tests/pipeline/stores and `make prove` see.

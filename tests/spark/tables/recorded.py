@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of recorded histories, as a run over all of their logs at once would leave them."""
 
 from datetime import timedelta

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs, samples that are taken between them and runs that fail, in any order: the tables of one run
 over everything.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log whose clocks go back, or are not told: it is complete from the same moment, however many
 runs have read it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A driver that is killed doubles nothing and loses nothing, and silver and gold are of one run."""
 
 import signal

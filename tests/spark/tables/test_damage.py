@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file that is damaged, one among many: one sentence, whatever reads it. Needs no Spark."""
 
 import gzip

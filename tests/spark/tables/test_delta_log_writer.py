@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whoever reads the tables as Delta tables has the rows that count, of every table, at any moment.
 
 What Kohort itself reads is the truth; delta-rs reads the logs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Few rows are read and written without Spark, and are the same rows in the same tables."""
 
 from datetime import UTC, datetime

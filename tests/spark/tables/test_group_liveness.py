@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where only groups that live commit, what groups are is not computed again. Else it is."""
 
 from datetime import UTC, datetime, timedelta

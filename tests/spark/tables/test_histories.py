@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histories that are resumed are those that are replayed as a whole, however a log comes."""
 
 import random

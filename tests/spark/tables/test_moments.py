@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of which moments `lag` tells may depend on how many partitions of groups become new. Then it
 waits until that is known.
 """

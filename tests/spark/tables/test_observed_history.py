@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs add to the past, however often, for whichever moment and by whatever clock they run."""
 
 import shutil

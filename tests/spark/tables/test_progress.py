@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of progress that are gone on with are those of one run, however a log comes."""
 
 import random

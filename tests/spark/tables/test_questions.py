@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The questions of docs/sql.md: each query runs over the tables of recorded logs, and what it
 answers is held against what the tables say otherwise, or against what was done to the clients.
 """

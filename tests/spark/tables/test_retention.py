@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dropping history: what is left of the oldest rows tells the same of all that comes after."""
 
 from datetime import UTC, datetime

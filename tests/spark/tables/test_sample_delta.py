@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of which moments new samples tell something new, and what footers tell. Needs no Spark."""
 
 import numpy as np

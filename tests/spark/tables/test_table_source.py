@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables as views and as a source of Spark: the same rows, and filters that reach the files."""
 
 from datetime import UTC, datetime, timedelta

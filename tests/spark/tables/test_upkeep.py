@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log files as proof however they come, gold anew, and damage of every kind found."""
 
 import shutil

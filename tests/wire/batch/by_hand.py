@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch that was written by hand."""
 
 # One record (key "k", value "v", no headers), by hand: what the header says and what follows it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch that grew record by record is the one that is built from all of them."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header of a batch: looked at, checked, walked by, stamped."""
 
 import struct

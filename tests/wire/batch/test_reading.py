@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of batches: what is read, and what hostile bytes may not do."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Varints to the byte."""
 
 import pytest

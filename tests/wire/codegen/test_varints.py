@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of one to five bytes."""
 
 from hypothesis import given
