@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the native codec: hatchling calls this for a wheel, and for an editable installation.
 
     python hatch_build.py      builds it in place, for a tree that is used as it is

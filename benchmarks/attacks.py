@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one anonymous client can take from a broker, and from the others: memory, time, attention.
 
     python benchmarks/attacks.py [--only listing,find] [--serve PROGRAM]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a run is made: which servers, how many rounds, how long, pinned or not."""
 
 import contextlib

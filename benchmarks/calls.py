@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one request costs the server in calls, Python's and C's, and what a start loads in modules.
 
     KOHORT_CODEC=python python benchmarks/calls.py [--by-name] [--only PART] [--json] [--write]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encoding and decoding: kohort.wire beside kafka-python 3 and kio, on the same bytes.
 
     python benchmarks/codec.py [--rounds 15]

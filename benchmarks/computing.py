@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What it costs to have members compute: 1,000 members, 10,000 partitions, Prepare and Install.
 
     python benchmarks/computing.py [--members 1000] [--partitions 10000] [--metadata 100]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a record costs the process that consumes it: our consumer beside those of other packages.
 
     python benchmarks/consuming.py [--rounds 3] [--megabytes 100] [--sizes 100,1000]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pipeline costs for a large cluster, hour by hour: ten thousand groups with members.
 
     python benchmarks/crowd.py [--groups 10000] [--hours 10] [--commits 1] [--restarts 100] [--once]

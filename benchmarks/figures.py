@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure is measured on both servers in rounds; what counts is the median ratio in a round."""
 
 from dataclasses import asdict, dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Apache Kafka whose `__consumer_offsets` holds what a log directory holds.
 
 The batches are produced as they are. A broker lets foreign hands write into an internal topic only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group log made of committed offsets: the folders of `__consumer_offsets` as Kafka has them.
 
     python benchmarks/group_log.py DIR [--records 3000000] [--groups 300] [--per-batch 30]

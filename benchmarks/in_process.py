@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a request costs inside the broker, without a socket: frame in, turn, frame out.
 
     python benchmarks/in_process.py [--rounds 400] [--count 200]

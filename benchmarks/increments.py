@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of the pipeline costs: the first one, one that finds nothing, and many that add a few.
 
     python benchmarks/increments.py [--records 300000] [--fresh 1500] [--increments 10]

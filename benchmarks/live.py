@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a live cluster costs the pipeline: a first run, one that finds nothing new, and a stream.
 
     python benchmarks/live.py [--groups 5] [--rounds 3] [--seconds 120] [--every 10]

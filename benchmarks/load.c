@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A closed-loop load client for a protocol of length-prefixed requests and answers (Kafka's).
  *
  *   load FILE PORT CONNECTIONS DEPTH SECONDS REQUESTS ERROR_AT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C load client from Python: build it, run it, and divide by what the server spent."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipeline's way from the group log to typed columns, beside Kafka's own formatter,
 kafka-python and Spark's Kafka connector, on the same records in the same run.
 

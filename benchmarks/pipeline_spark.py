@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One way through Spark, pass after pass in one session: prints seconds as JSON.
 
 python pipeline_spark.py WAY PLACE MASTER PASSES      (a process of benchmarks/pipeline.py)

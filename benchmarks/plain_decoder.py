@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A committed offset decoded as most Python programs do it: field by field, with struct."""
 
 import struct

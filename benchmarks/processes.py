@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server costs, as the kernel counts it: processor time and memory of its processes."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One producer in a process of its own: `producing_client.py CLIENT ADDRESS TOPIC SIZE COUNT`.
 
 Prints the CPU seconds and the seconds that COUNT records of SIZE bytes took, from the first to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of Kohort beside those of a real Apache Kafka, measured in the same run.
 
     python benchmarks/run.py [--only heartbeats,commits] [--rounds 5] [--seconds 2] [--quick]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two servers under one face: start, stop, address, process. What differs stays in here."""
 
 import atexit

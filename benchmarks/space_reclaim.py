@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Do groups that are deleted or expire give back what they have taken: memory, and disk?
 
     python benchmarks/space_reclaim.py [--groups 100000] [--rounds 3] [--way delete,expire]

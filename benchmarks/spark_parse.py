@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bare readers of the pipeline, without Spark: segment files to raw rows, and to typed ones.
 
     python benchmarks/spark_parse.py [--records 600000] [--passes 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a shell waits for: `kohort --help`, `kohort --version`, an interpreter that does nothing.
 
 python benchmarks/startup.py

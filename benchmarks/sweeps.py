@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One look at all groups of a cluster by an admin client: list, describe, committed offsets.
 
 python benchmarks/sweeps.py kohort|kafka-python|confluent-kafka HOST:PORT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test suite waits for: 100 tests, each with a topic and a group of its own.
 
     python benchmarks/testing.py [--tests 100] [--ways kohort,mock,kafka] [--kinds consumer,classic]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What TLS adds: the same requests on a plain listener and on one of TLS, in one run.
 
     python benchmarks/tls.py [--rounds 50] [--count 200] [--records 100000]

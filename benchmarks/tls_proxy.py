@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain text in, TLS out: `tls_proxy.py PORT CA`, for a load client that knows no TLS.
 
 Without the file of an authority it speaks plain text on both sides: what it does to the order and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a script waits for: Kafka's own tools for groups, and ours in their place.
 
 python benchmarks/tools.py [--groups 10000 --partitions 10 --rounds 3] [--only PART]

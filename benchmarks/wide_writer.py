@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A producer that writes one record to each of many partitions, again and again, until it is ended.
 
     python benchmarks/wide_writer.py PORT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the set-up of a benchmark says to a server, through kohort.wire: topics, joins, commits.
 
 The load itself is the C client's; here only frames are made and members are brought to Stable.

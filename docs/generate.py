@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the tables of the documentation that the code knows better: run by `make docs`,
 held by a test.
 """

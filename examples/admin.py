@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AdminClient: groups, their members, and how far they lag behind.
 
 `python examples/admin.py HOST:PORT` asks your cluster; without an address, a broker in memory.

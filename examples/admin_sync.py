@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncAdminClient: what an operator does between two incidents, in a program without asyncio.
 
 `python examples/admin_sync.py HOST:PORT` asks your cluster, and changes nothing. Without an address

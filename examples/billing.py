@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer as many have one, which test_billing.py tests: it adds up orders, sets aside what it
 cannot read, and commits what it has done.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real broker in a test: start it, use it with a stock client, kill it, use it again."""
 
 from confluent_kafka import Consumer, Producer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumer: a member of a group that counts words.
 
 `python examples/consume.py HOST:PORT TOPIC GROUP` reads yours until Ctrl-C; without arguments it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main job, step by step: real consumer groups, a kill of the broker, and a restart.
 
 Run it with `make demo`. It starts everything in processes of its own, on the loopback interface and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The producer and the consumers of the demo, each in a process that can be killed.
 
     python demo_parts.py produce BOOTSTRAP TOPIC JOURNAL

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A producer: records with keys, and a copy from topic to topic that loses and doubles nothing.
 
 `python examples/produce.py HOST:PORT` writes to your cluster; without an address, to a broker in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Let a group read again: plan where it goes on, look at the plan, apply it.
 
 `python examples/reset_offsets.py HOST:PORT GROUP [TOPIC...]` plans for your cluster to begin at the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer tested against a real broker: `pytest examples/test_billing.py`.
 
 The fixtures come with Kohort: a broker for all tests, a topic and a group for each.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What breaks users between two texts of `tools/public_api.py`, and what the changelog names of it.
 
 A text is all that this module reads, so it compares any release with any other.

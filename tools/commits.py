@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hold commits against the rules of CONTRIBUTING.md, "Commits".
 
     python tools/commits.py [RANGE]          commits of a range; without one, all since these rules

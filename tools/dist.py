@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Build what a package index gets, check it, and try each wheel in an environment of its own.
 
     python tools/dist.py [--out dist] [PYTHON ...]

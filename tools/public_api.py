@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public name of Kohort, a line each: the text of `docs/public-api.txt`.
 
 A line has the names of parameters, their kinds, and `=...` for a default. Annotations and values

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Try an installed Kohort that has nothing around it: `python -I tools/try_wheel.py CODEC`.
 
 It must use the codec, be small, be imported quickly, and carry a record through a group. Prints one

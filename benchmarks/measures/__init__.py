@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured, one module each: `run(bench)` gives its figures."""

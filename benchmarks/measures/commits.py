@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-partition OffsetCommits, each group on its own, without fsync but where it is said."""
 
 from bench import Bench

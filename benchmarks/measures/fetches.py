@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch of 100 groups with 10 partitions each in one request (KIP-709, version 8)."""
 
 from bench import Bench

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steady heartbeats of members that truly joined. KIP-848: 50 groups of one, 100 groups of ten;
 classic: 50 groups of one.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resident memory of a broker that has answered one group and then idled for five seconds."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """1,000 members join one group of a topic with 1,000 partitions, until the group is Stable.
 
 Each member has its connection and behaves as the Java consumer: it answers a change at once and

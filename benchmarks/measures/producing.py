@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records that a producer delivers per CPU-second of its own, beside other clients in a round.
 
 The broker is Apache Kafka where it is measured, else Kohort's. In the table the other client stands

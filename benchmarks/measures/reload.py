@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restart with 1,000,000 committed offsets (1,000 groups x 1,000 partitions), and their memory.
 
 The clock runs until every group answers; the stop before is clean on both sides. Kafka has 1 GiB of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a small write waits, alone and beside a producer that writes to 64 partitions.
 
 With an fsync before every answer on both sides (log.sync=group; flush.messages=1), and without.

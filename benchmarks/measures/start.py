@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the start of the process to its first answered request, on an empty directory.
 
 Kafka's directory is formatted before; that takes it one more JVM and is not counted. "group

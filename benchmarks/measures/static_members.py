@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """1,000 static members of one group are restarted one by one (KIP-345), and nobody rebalances.
 
 What counts is the server's processor time for all restarts. A KIP-848 member says that it goes for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats, commits and records over TLS, and the same in plain text.
 
 Both servers show a certificate of one authority, with a key of an elliptic curve. Connecting is not

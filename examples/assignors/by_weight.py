@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An assignor for members of different strength: each says what it can do, and gets its share.
 
 Consumer("orders", group_id="billing", assignors=[ByWeight(os.cpu_count())])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An assignor that moves a few partitions at a time, for members with much state to rebuild.
 
     few = FewMoves(2)

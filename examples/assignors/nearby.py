@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An assignor that saves the way between zones: who reads a partition is in the zone of a replica.
 
     nearby = Nearby("127.0.0.1:9092")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assignors without a broker: a group is a plain value."""
 
 from by_weight import ByWeight

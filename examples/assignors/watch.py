@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An assignor at work: members of weight 1, 2 and 3 join a group one after the other.
 
 `python examples/assignors/watch.py` shows it with a broker in memory, and ends. With
