@@ -355,7 +355,8 @@ def test_a_module_says_what_it_is(module):
 
 @rule()
 def test_a_module_is_not_too_long(module):
-    lines = MODULES[module].read_text(encoding="utf-8").count("\n") - 1  # without the licence's
+    text = MODULES[module].read_text(encoding="utf-8")
+    lines = text.count("\n") - text.startswith("# SPDX-")
     assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: which second idea moved in?"
 
 
