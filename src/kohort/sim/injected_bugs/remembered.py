@@ -2,12 +2,15 @@
 """Bugs of answers that are kept, and given again when they are not true any more."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.no_op_heartbeats import ClassicNoOpHeartbeat
 from kohort.coordinator.descriptions import Description, ShardDescriptions
 from kohort.coordinator.group import Group
 from kohort.coordinator.state import State
+from kohort.machines.deadlines import Deadlines
+from kohort.server.network.heartbeat_cache import HeartbeatCache
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import GroupState, Millis
 
@@ -32,12 +35,14 @@ def heartbeat_of_the_group() -> Iterator[None]:
 
 
 def unrenewed_session() -> Iterator[None]:
-    """It is answered so, and does not begin the session of its member anew."""
+    """A heartbeat that is answered from the cache does not begin the session of its member anew."""
+    answer = HeartbeatCache.answer
 
-    def renew(self: ClassicNoOpHeartbeat, state: State, _now: Millis) -> bool:
-        return self.holds(state)
+    def unrenewed(cache: HeartbeatCache, *arguments: Any) -> bool:
+        with replace_attribute(Deadlines, "renew", lambda *_: None):
+            return answer(cache, *arguments)
 
-    with replace_attribute(ClassicNoOpHeartbeat, "renew", renew):
+    with replace_attribute(HeartbeatCache, "answer", unrenewed):
         yield
 
 
