@@ -112,6 +112,19 @@ def test_columns_are_written_without_the_other_codec(monkeypatch):
     assert native.encoder(OffsetFetchResponse, 8)(OffsetFetchResponse(groups=groups)) == data
 
 
+def test_numbers_at_any_address_are_a_column():
+    """A view of an array may begin in the middle of a word."""
+    values = array("q", [7, -(1 << 40), 9])
+    odd = memoryview(b"x" + values.tobytes())[1:].cast("q")
+    for column in (values, odd, memoryview(values.tobytes())):  # the last one is of bytes
+        columns = Columns(OffsetFetchResponsePartitions, ([*range(len(column))], column))
+        topic = OffsetFetchResponseTopics(name="t", partitions=columns)
+        groups = [OffsetFetchResponseGroup(group_id="g", topics=[topic])]
+        assert both_codecs.agree_on_message(
+            OffsetFetchResponse, 8, OffsetFetchResponse(groups=groups)
+        )
+
+
 @pytest.mark.parametrize("convert", [bytearray, memoryview, list], ids=lambda one: one.__name__)
 def test_bytes_of_another_type_are_handed_over(convert):
     data = convert(codec.encode(ListGroupsRequest(states_filter=["Stable"]), 4))

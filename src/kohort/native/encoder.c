@@ -219,7 +219,7 @@ column_begin(Column *column, PyObject *value)
         PyErr_Clear();
         return false;
     }
-    const char *format = column->numbers.format;
+    const char *format = column->numbers.format != NULL ? column->numbers.format : "B";
     column->is_wide = strcmp(format, "q") == 0 && sizeof(long long) == sizeof(int64_t);
     bool is_narrow = strcmp(format, "i") == 0 && sizeof(int) == sizeof(int32_t);
     if (column->numbers.ndim != 1 || !(column->is_wide || is_narrow)) {
@@ -252,9 +252,16 @@ write_of_column(Writer *writer, const Field *field, const Column *column, Py_ssi
     if (column->list != NULL) {
         return write_value(writer, field, PyList_GET_ITEM(column->list, row), false);
     }
-    const void *numbers = column->numbers.buf;
-    int64_t number =
-        column->is_wide ? ((const int64_t *)numbers)[row] : ((const int32_t *)numbers)[row];
+    const char *numbers = column->numbers.buf;
+    int64_t number;
+    if (column->is_wide) { /* copied: a view may begin at any address */
+        memcpy(&number, numbers + row * 8, 8);
+    }
+    else {
+        int32_t narrow;
+        memcpy(&narrow, numbers + row * 4, 4);
+        number = narrow;
+    }
     if (!reserve(writer, 8)) {
         return false;
     }
