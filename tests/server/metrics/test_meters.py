@@ -11,6 +11,7 @@ from kohort.errors import ErrorCode
 from kohort.server.metrics.meters import UNSUPPORTED, RequestMeter, error_finder, metered
 from kohort.wire.apis import APIS
 from kohort.wire.codec import encoder
+from kohort.wire.columns import Columns
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -114,9 +115,25 @@ def test_what_is_found_in_an_answer():
     assert not find(answer)
     parts[2].error_code = 12
     assert find(answer)
+    answer.topics[0].partitions = tuple(parts)
+    assert find(answer)
     find = error_finder(LeaveGroupResponse)
     assert find(LeaveGroupResponse(error_code=25))
     assert find(LeaveGroupResponse(members=[MemberResponse(member_id="a", error_code=25)]))
+
+
+def test_what_is_found_in_an_answer_that_is_kept_by_field():
+    def answer(*values):
+        parts = Columns(OffsetCommitResponsePartition, values)
+        return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=parts)])
+
+    find = error_finder(OffsetCommitResponse)
+    assert not find(answer([0, 1]))
+    assert not find(answer([0, 1], [0, 0]))
+    assert find(answer([0, 1], [0, 12]))
+    meter = RequestMeter()
+    metered(encoder(OffsetCommitResponse, 8), OffsetCommitResponse, meter)(answer([0, 1], [0, 12]))
+    assert meter.errors == {12: 1}
 
 
 def test_the_answer_is_the_same_with_a_meter():

@@ -15,6 +15,7 @@ from kohort.coordinator.counters import GroupCounters
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.server.metrics.durations import Durations, Turns
 from kohort.wire.codegen import Encoder
+from kohort.wire.columns import Columns
 from kohort.wire.schema import Primitive, fields_of
 
 UNSUPPORTED = -1  # the version of requests whose own is not served
@@ -145,7 +146,7 @@ def error_finder(response: Any) -> Callable[[Any], Any] | None:
     if not lines:
         return None
     source = "\n".join(["def has_error(m):", *lines, "    return False"])
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"Columns": Columns}
     exec(source, names)  # noqa: S102  (made of the names of fields)
     found: Callable[[Any], Any] = names["has_error"]
     return found
@@ -163,10 +164,23 @@ def _add_search(message: type[Any], name: str, depth: int, lines: list[str]) -> 
             inner: list[str] = []
             part = f"{name}{depth}"
             _add_search(field.of, part, depth + 2, inner)
-            if inner:  # what is kept by field (`Columns`) has no column of errors
-                lines.append(f"{indent}if {name}.{field.name}.__class__ is list:")
-                lines.append(f"{indent}    for {part} in {name}.{field.name}:")
+            if inner:
+                held, first = f"{name}.{field.name}", _first_with_errors(field.of)
+                # Columns that end before the first error are not looked at: each has its default.
+                lines.append(
+                    f"{indent}if {held}.__class__ is not Columns or {held}.values[{first}:]:"
+                )
+                lines.append(f"{indent}    for {part} in {held} or ():")
                 lines += inner
+
+
+def _first_with_errors(message: type[Any]) -> int:
+    """The place of the first field that is an error code, or that may hold some."""
+    return next(
+        place
+        for place, field in enumerate(fields_of(message))
+        if field.name in _ERRORS or (field.array and not isinstance(field.of, Primitive))
+    )
 
 
 def _count(cls: Any, messages: Sequence[Any], meter: RequestMeter) -> None:
