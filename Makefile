@@ -43,15 +43,20 @@ test: lint types commits chromium $(STAMP)  ## ruff, mypy, the rules for commits
 fast: $(STAMP)  ## the tests that need no stock client, no Java and no Spark, in about a minute
 	@$(BIN)/python -m pytest -q $(FAST)
 
+# In a loop of a shell over $(PYTHONS): $$python is that $$version, or the loop goes on.
+define FIND_PYTHON
+python=; \
+for try in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
+  test "$$($$try -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = $$version \
+    && python=$$try && break; \
+done; \
+test -n "$$python" || { echo "Python $$version: skipped, it is not on this machine"; continue; }
+endef
+
 # Each has an environment of its own, of 1.2 GB; what pip has fetched for one serves the others.
 pythons:  ## the same on every Python that is claimed, as far as it is on this machine
 	@failed=; for version in $(PYTHONS); do \
-	  python=; \
-	  for try in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
-	    test "$$($$try -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = $$version \
-	      && python=$$try && break; \
-	  done; \
-	  test -n "$$python" || { echo "Python $$version: skipped, it is not on this machine"; continue; }; \
+	  $(FIND_PYTHON); \
 	  home=$(VENV)/python-$$version; \
 	  test -x $$home/bin/python || $$python -m venv $$home || exit 1; \
 	  $$home/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" \
@@ -92,12 +97,7 @@ $(DIST_TOOLS)/.installed: pyproject.toml
 
 dist: $(DIST_TOOLS)/.installed  ## what a package index gets: sdist, wheels and SBOM in dist/, each wheel tried alone
 	@found=; for version in $(PYTHONS); do \
-	  python=; \
-	  for try in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
-	    test "$$($$try -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = $$version \
-	      && python=$$try && break; \
-	  done; \
-	  test -n "$$python" || { echo "Python $$version: skipped, it is not on this machine"; continue; }; \
+	  $(FIND_PYTHON); \
 	  found="$$found $$python"; \
 	done; \
 	$(DIST_TOOLS)/bin/python tools/dist.py $$found
