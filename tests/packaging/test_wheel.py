@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.repository import ROOT, committed
 from tests.serve.talk import ServeProcess
 
-ROOT = Path(__file__).parents[2]
 WITHOUT = "kohort: without the native codec"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # where the tests have run; see `make pythons`
 
@@ -41,7 +41,7 @@ def built(tmp_path_factory):
     """The wheel is built from the source distribution, as it is for whoever has no wheel."""
     place = tmp_path_factory.mktemp("dist")
     tree = place / "tree"
-    for path in committed():
+    for path in files_of_the_tree():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tree / path)
     done = subprocess.run(
@@ -57,18 +57,11 @@ def built(tmp_path_factory):
     return Built(sdist, wheel, done.stdout + done.stderr)
 
 
-def committed():
+def files_of_the_tree():
     """The files of the repository, by their paths in it; without git, all that are here."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listing.returncode == 0:
-        found = [Path(name) for name in listing.stdout.split("\0") if name]
-        return [path for path in found if (ROOT / path).is_file()]
+    found = committed()
+    if found:
+        return found
     kept = ("src", "docs", "examples", "tests")
     files = [path for name in kept for path in (ROOT / name).rglob("*") if path.is_file()]
     files += [
@@ -174,7 +167,9 @@ def test_what_is_in_the_source_distribution(built):
     """Nothing but what is meant: a file of this name somewhere else is not."""
     with tarfile.open(built.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    ours = {str(path) for path in committed() if path.parts[0] in ("src", "docs", "examples")}
+    ours = {
+        str(path) for path in files_of_the_tree() if path.parts[0] in ("src", "docs", "examples")
+    }
     papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
     added = {"pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore"}
     assert names == ours | papers | added

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every source file says under which licence it is, for those who take a file alone."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
+from tests.repository import ROOT, committed
 
-ROOT = Path(__file__).parents[2]
 LINE = "SPDX-License-Identifier: Apache-2.0"
 WRITTEN = {
     **dict.fromkeys(("py", "pyi"), f"# {LINE}"),
@@ -15,23 +12,14 @@ WRITTEN = {
 }
 
 
-def sources():
-    """The files that git has or would take."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("git, which says what belongs to the project, is not here")
-    names = [name for name in listing.stdout.split("\0") if (ROOT / name).is_file()]
-    return [name for name in names if name.rpartition(".")[2] in WRITTEN]
-
-
 def test_every_source_file_names_the_licence():
-    found = sources()
+    found = [path for path in committed() if path.suffix[1:] in WRITTEN]
+    if not found:
+        pytest.skip("git, which says what belongs to the project, is not here")
     assert len(found) > 1900
-    missing = []
-    for name in found:
-        expected = WRITTEN[name.rpartition(".")[2]]
-        if expected not in (ROOT / name).read_text(encoding="utf-8").split("\n")[:2]:
-            missing.append(name)
+    missing = [
+        str(path)
+        for path in found
+        if WRITTEN[path.suffix[1:]] not in (ROOT / path).read_text(encoding="utf-8").split("\n")[:2]
+    ]
     assert missing == []

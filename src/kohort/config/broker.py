@@ -462,8 +462,7 @@ def own_name(name: str) -> str:
     """A setting of a listener without the prefix, or without that and the name of a mechanism."""
     rest = name.removeprefix(PREFIX).partition(".")[2]
     own = rest.partition(".")[2]
-    is_of_mechanism = rest.startswith(MECHANISM_PREFIXES) and own.startswith(_OF_MECHANISMS)
-    return own if is_of_mechanism else rest
+    return own if rest.startswith(MECHANISM_PREFIXES) and own.startswith(_OF_MECHANISMS) else rest
 
 
 def check_prefixed(name: str, text: str) -> None:

@@ -596,6 +596,5 @@ class Consumer(Client):
 
 def _log_failure(task: "asyncio.Task[None]") -> None:
     with contextlib.suppress(asyncio.CancelledError):
-        error = task.exception()
-        if error is not None:
+        if (error := task.exception()) is not None:
             logger.warning("not committed: %s", error)
